@@ -271,27 +271,60 @@ fn explained(conflicts: &[&Conflict], constraints: &SetConstraints) -> Verdict {
             conflicts.iter().map(|c| Some((most(counter.counts(c)), nearer.ways))).collect()
         }
     };
-    let mut candidates: Vec<(Geometry, Evidence)> = Vec::new();
-    for odd in ODD_FACTORS {
-        let mut way_bytes = odd * constraints.grain;
-        while way_bytes as f64 <= (constraints.capacity.0 + constraints.capacity.1).min(MAX_BYTES) {
-            let ways = ways(way_bytes, constraints);
-            if !ways.is_empty() {
-                let mut counter = Counter::new(way_bytes, constraints.grain);
-                let counted: Vec<Vec<Filled>> = conflicts.iter().map(|c| counter.counts(c)).collect();
-                candidates.extend(ways.map(|ways| {
-                    let of = conflicts.iter().zip(&counted).zip(&nearer);
-                    let evidence = collect_evidence(
-                        of.map(|((c, n), near)| (**c, predict(n, ways, *near))),
-                        constraints,
-                    );
-                    (Geometry { ways, way_bytes }, evidence)
-                }));
-            }
-            way_bytes *= 2;
+    let of = |way_bytes: u64| -> Vec<(Geometry, Evidence)> {
+        let ways = ways(way_bytes, constraints);
+        if ways.is_empty() {
+            return Vec::new();
         }
+        let mut counter = Counter::new(way_bytes, constraints.grain);
+        let counted: Vec<Vec<Filled>> = conflicts.iter().map(|c| counter.counts(c)).collect();
+        let evidence = |ways| {
+            let of = conflicts.iter().zip(&counted).zip(&nearer);
+            collect_evidence(of.map(|((c, n), near)| (**c, predict(n, ways, *near))), constraints)
+        };
+        ways.map(|ways| (Geometry { ways, way_bytes }, evidence(ways))).collect()
+    };
+    let most = (constraints.capacity.0 + constraints.capacity.1).min(MAX_BYTES);
+    let doubled = |odd: u64| core::iter::successors(Some(odd * constraints.grain), |bytes| Some(2 * bytes));
+    let sizes =
+        ODD_FACTORS.into_iter().flat_map(|odd| doubled(odd).take_while(|bytes| *bytes as f64 <= most));
+    let candidates: Vec<(Geometry, Evidence)> = sizes.flat_map(&of).collect();
+    match decide(&candidates, constraints) {
+        Verdict::One(one) if !constraints.is_power(one) => {
+            let sets = one.way_bytes / constraints.grain;
+            let near =
+                (sets.saturating_sub(NEAR_SETS).max(1)..=sets + NEAR_SETS).filter(|near| *near != sets);
+            only(
+                one,
+                &candidates,
+                &near.flat_map(|sets| of(sets * constraints.grain)).collect::<Vec<_>>(),
+                constraints,
+            )
+        }
+        verdict => verdict,
     }
-    decide(&candidates, constraints)
+}
+
+/// Distance within which other numbers of sets may explain the conflicts of groups of cells as well: groups that the nearer cache cannot hold are that
+/// much longer than one cell for each of 16 ways.
+const NEAR_SETS: u64 = 8;
+
+/// Returns the geometry, which is no power of two of sets, if no other number of sets near it explains the conflicts as well. These are no candidates by
+/// themselves: groups of 16 pages 80 pages apart conflict in 4 ways of 81 sets like in those of 80.
+fn only(
+    one: Geometry,
+    candidates: &[(Geometry, Evidence)],
+    near: &[(Geometry, Evidence)],
+    constraints: &SetConstraints,
+) -> Verdict {
+    let against = |evidence: &Evidence| evidence.against.iter().sum::<usize>();
+    let own = candidates.iter().find(|(of, _)| *of == one).map_or(0, |(_, evidence)| against(evidence));
+    let as_well = |(of, evidence): &&(Geometry, Evidence)| {
+        evidence.acceptable() && against(evidence) <= own && constraints.is_full(*of)
+    };
+    let others = near.iter().filter(as_well).map(|(of, _)| *of);
+    let all: Vec<Geometry> = [one].into_iter().chain(others).collect();
+    if all.len() == 1 { Verdict::One(one) } else { Verdict::Several(all) }
 }
 
 fn collect_evidence(

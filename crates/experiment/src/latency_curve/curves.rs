@@ -156,17 +156,18 @@ impl Scale {
         curve: &[At],
         are_whole: bool,
     ) -> (Vec<Pair>, Option<OpenRows>) {
-        let passes = passes::read(record, self);
-        let of_passes = passes::rows(&pairs, &passes, curve);
         let tested = two_lines::open_rows(record, self, curve.last().map_or(0.0, At::time));
-        let rows = tested.filter(|_| are_whole).or(of_passes);
+        let applied = tested.filter(|_| are_whole);
+        let passes = passes::read(record, self);
+        let of_passes = passes::rows(&pairs, &passes, curve, applied);
+        let rows = applied.or_else(|| Some(of_passes.as_ref()?.on_many()));
         for pair in pairs.iter_mut().filter(|pair| pair.is_in_memory(curve)) {
             *pair = pair.without_open_rows(rows);
         }
         for lines in pairs.iter_mut().filter_map(|pair| pair.two_lines.as_mut()) {
             lines.add_end_of_cache(curve);
         }
-        if let Some(rows) = of_passes.or(rows) {
+        if let Some(rows) = &of_passes {
             passes::replace(&mut pairs, &passes, rows, curve);
         }
         (pairs, tested.filter(|_| rows.is_none()))

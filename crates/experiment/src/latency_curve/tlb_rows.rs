@@ -312,6 +312,7 @@ pub(crate) fn maybe_tables(row: &mut Finding, note: String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scale::At;
 
     fn pairs(extra: impl Fn(u64) -> f64) -> Vec<Pair> {
         let pair = |pages: u64| Pair {

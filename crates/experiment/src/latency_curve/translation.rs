@@ -230,7 +230,30 @@ pub(super) fn pair_points(pairs: &[Pair], hit_time: f64) -> Vec<Point> {
 pub(crate) fn read_pairs(pairs: &[Pair], share: f64) -> Option<Reading> {
     let points = pair_points(pairs, hit_time(pairs)?);
     let options = Options { floor: 0.01, rise: 0.01, share, span: PLATEAU_SPAN, ..Options::default() };
-    tiers::read(&points, &options).map(|reading| without_unseen_end(reading, &points))
+    tiers::read(&points, &options).map(|reading| without_unseen_end(without_small_steps(reading), &points))
+}
+
+/// Largest step that is none, in half the width of an interval beside it.
+const SMALL_STEP: f64 = 0.25;
+
+/// Returns the tiers without those whose step is well within the errors of what is before and beyond it: the next one is then part of the same rise.
+fn without_small_steps(mut reading: Reading) -> Reading {
+    let is_small = |two: &[Tier]| {
+        let (before, beyond) = (two[0].latency, two[1].latency);
+        beyond.value - before.value < SMALL_STEP * (before.high - before.value).max(beyond.value - beyond.low)
+    };
+    // The first one is of loads that hit, and the last one has no end.
+    while let Some(i) =
+        (1..reading.tiers.len().saturating_sub(2)).find(|i| is_small(&reading.tiers[*i..*i + 2]))
+    {
+        let removed = reading.tiers.remove(i + 1).capacity;
+        let tier = &mut reading.tiers[i];
+        tier.capacity = removed.map(|end| {
+            let low = tier.capacity.map_or(end.onset.low, |own| own.onset.low.min(end.onset.low));
+            Capacity { onset: Interval { low, ..end.onset }, ..end }
+        });
+    }
+    reading
 }
 
 /// Returns the tiers without the last one if no pair takes half of its step: what the fit extrapolates from the beginning of a rise was not
@@ -273,6 +296,30 @@ mod tests {
         let cut = without_unseen_end(reading(40.0), &curve);
         assert!(cut.tiers.len() == 2 && cut.tiers[1].capacity.is_none() && !cut.flat_end, "{cut:?}");
         assert_eq!(without_unseen_end(reading(18.0), &curve), reading(18.0));
+    }
+
+    #[test]
+    fn step_well_within_its_errors_is_part_of_the_next_one() {
+        let steps = [(4.0, 16.0), (9.0, 64.0), (9.2, 66.0), (40.0, 0.0)];
+        let of = |half: f64| {
+            let at = |(x, y): (f64, f64)| Point { x, y, sigma: 0.001, shared: 0.0 };
+            let points = [(16.0, 4.0), (64.0, 4.0), (66.0, 9.0), (128.0, 9.0), (256.0, 9.0)].map(at);
+            let found = tiers::read(&points, &Options::default()).unwrap().tiers[0].capacity.unwrap();
+            let tier = |(value, end): (f64, f64)| Tier {
+                latency: Interval { value, low: value - half, high: value + half },
+                capacity: (end > 0.0)
+                    .then(|| Capacity { onset: Interval { value: end, low: end, high: end }, ..found }),
+                points: 3,
+                on_plateau: 3,
+                begin: 1.0,
+            };
+            let tiers = steps.map(tier).to_vec();
+            without_small_steps(Reading { tiers, scatter: 0.0, flat_end: true, notes: Vec::new() }).tiers
+        };
+        assert_eq!(of(0.5).len(), 4, "two fifths of its errors");
+        let merged = of(1.0);
+        let end = merged[1].capacity.map(|end| (end.onset.low, end.onset.value));
+        assert_eq!((merged.len(), merged[1].latency.value, end), (3, 9.0, Some((64.0, 66.0))));
     }
 
     #[test]

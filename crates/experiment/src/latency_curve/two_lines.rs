@@ -38,21 +38,9 @@ pub(crate) struct TwoLines {
 pub(crate) struct OpenRows {
     pub(super) added: f64,
     pub(super) error: f64,
-    /// One by the number of pages that it was measured on; 0 if on very many.
-    pub(super) per_page: f64,
 }
 
-/// Number of pages that keep a row of theirs open from one pass to the next, at most, of many: loads on 64, 128 and 256 pages of 4 KiB found 37, 20 and
-/// 12 % of the rows of 16 banks open, which is 24 pages (described machine, wide generator, seed 571371); there may be two ranks of 16.
-const OPEN_PAGES: f64 = 32.0;
-
 impl OpenRows {
-    /// Returns the same for passes over so many pages: fewer pages find more of their rows open.
-    pub(super) fn on(self, pages: u64) -> OpenRows {
-        let open = OPEN_PAGES * (1.0 / pages as f64 - self.per_page).abs();
-        OpenRows { error: self.error.hypot(self.added * open), ..self }
-    }
-
     /// Returns a note on a step of so many ns if opening rows of memory may be all of it.
     pub(super) fn note(&self, step: f64) -> Option<String> {
         (step < self.added + Z * self.error).then(|| {
@@ -196,5 +184,5 @@ pub(super) fn open_rows(record: &Record, scale: &Scale, memory: f64) -> Option<O
     let added = LINES as f64 * (apart.time() - together.time());
     let samples = LINES as f64 * apart.error().hypot(together.error());
     let error = samples.hypot(ROWS_ERROR * added);
-    (apart.time() >= IN_MEMORY * memory).then_some(OpenRows { added, error, per_page: 0.0 })
+    (apart.time() >= IN_MEMORY * memory).then_some(OpenRows { added, error })
 }

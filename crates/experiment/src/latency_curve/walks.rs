@@ -26,7 +26,11 @@ pub(super) fn grows_from(
     if pairs.iter().all(|pair| pair.two_lines.is_none()) {
         return None;
     }
-    let in_memory = |pair: &Pair| if pair.is_in_memory(curve) { pair.with_one_line() } else { pair.clone() };
+    let are_passes = |pair: &Pair| pair.two_lines.as_ref().is_some_and(|lines| lines.are_passes);
+    let in_memory = |pair: &Pair| match are_passes(pair) || pair.is_in_memory(curve) {
+        true => pair.with_one_line(),
+        false => pair.clone(),
+    };
     let by = |single: &dyn Fn(&Pair) -> Pair| {
         let single: Vec<Pair> = pairs.iter().map(single).collect();
         let reading = conflicts::read(&single, curve, scale.share).reading?;

@@ -298,11 +298,13 @@ impl Planner<'_> {
     fn passes(&mut self, n: u64) {
         let wanted = self.loads(n, self.scale.pair_stride());
         let Some((loads, warm)) = passes::loads(&self.scale, n, wanted) else { return };
-        let first = self.trials.len();
-        for (pattern, memory) in passes::both(&self.scale, n) {
-            self.trial(Trial { memory, loads, warm, samples: passes::SAMPLES, ..Trial::of(pattern) });
+        for _ in 0..passes::trials(loads) {
+            let first = self.trials.len();
+            for (pattern, memory) in passes::both(&self.scale, n) {
+                self.trial(Trial { memory, loads, warm, samples: passes::SAMPLES, ..Trial::of(pattern) });
+            }
+            self.in_the_same_frames(first);
         }
-        self.in_the_same_frames(first);
     }
 
     /// Gives the last trial the chain and the frames of trial `first`, where a machine can choose them.
