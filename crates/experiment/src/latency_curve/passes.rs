@@ -353,8 +353,8 @@ mod tests {
         let all = |added: &[(u64, f64)]| -> BTreeMap<u64, TwoLines> {
             added.iter().map(|(pages, added)| (*pages, lines(*pages, (80.0 + added / 2.0, 80.0)))).collect()
         };
-        // Open rows add 12 ns.
-        let passes = all(&[(32, 0.0), (64, 12.0), (90, 13.0), (181, 16.0)]);
+        // Open rows add 16 ns, less a quarter on 64 pages and 9 % on 181.
+        let passes = all(&[(32, 0.0), (64, 12.0), (90, 15.2), (181, 18.6)]);
         let found = rows(&pairs, &passes, &curve, None).expect("64 pages");
         let on = found.on(64);
         assert!((on.added - 12.0).abs() < 0.2 && on.error < 1.1, "{on:?}");

@@ -308,7 +308,7 @@ mod tests {
             let tier = |(value, end): (f64, f64)| Tier {
                 latency: Interval { value, low: value - half, high: value + half },
                 capacity: (end > 0.0)
-                    .then(|| Capacity { onset: Interval { value: end, low: end, high: end }, ..found }),
+                    .then_some(Capacity { onset: Interval { value: end, low: end, high: end }, ..found }),
                 points: 3,
                 on_plateau: 3,
                 begin: 1.0,

@@ -3,7 +3,7 @@
 
 use fathom_analysis::findings::{Report, WarningKind};
 use fathom_analysis::metrics::claims::CLAIMED;
-use fathom_analysis::metrics::survey::GROWS_BEYOND;
+use fathom_analysis::metrics::survey::{GROWS_BEYOND, MAYBE_TABLES};
 use fathom_model::description::{
     Description, Holds, Index, Level, Refresh, Replacement, Time, Tlb, Walk, WalkFrom,
 };
@@ -373,7 +373,9 @@ fn page_tables_that_leave_a_cache_are_no_tlb() {
         d.walk.as_mut().unwrap().from = WalkFrom::Level(level.name.clone());
         let report = report_of(&d, 1);
         holds(&report, "tlb.1.entries", 48.0);
-        assert!(number(&report, "tlb.2.entries").is_none(), "{kib} KiB, lines of {line} B");
+        // Where lines of one rise are in memory, it is as fast as that of a TLB.
+        let second = number(&report, "tlb.2.entries").filter(|(row, _)| !row.detail.flag(MAYBE_TABLES));
+        assert!(second.is_none(), "{kib} KiB, lines of {line} B: {second:?}");
         let (walk, _) = number(&report, "walk.latency").expect("walks cost");
         assert!(walk.detail.number(GROWS_BEYOND).is_some(), "{walk:?}");
     }
