@@ -365,8 +365,11 @@ mod tests {
         assert!((with.on_many().added - 15.0).abs() < 0.1 && (with.on(64).added - 12.0).abs() < 0.5);
         // What conflicts is replaced, and what is certain is not.
         let mut pairs = pairs;
-        let of = Rows::fit(&[(64, OpenRows { added: 12.0, error: 0.1 })], None).unwrap();
-        replace(&mut pairs, &passes, &of, &curve);
+        let of = Rows::fit(
+            &[(64, OpenRows { added: 12.0, error: 0.1 })],
+            Some(OpenRows { added: 16.0, error: 0.1 }),
+        );
+        replace(&mut pairs, &passes, &of.unwrap(), &curve);
         assert_eq!(
             pairs.iter().map(|pair| pair.two_lines.as_ref().unwrap().are_passes).collect::<Vec<_>>(),
             [false, false, false, true, false]

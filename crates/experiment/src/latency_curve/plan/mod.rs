@@ -132,6 +132,9 @@ pub(crate) fn unexceeded_claim(record: &Record, latency_curve: &[At]) -> Option<
 /// default one. On bcm2835 the latter take 1.6 million, and with a tenth of the default budget nothing was left for its sets and ways; ends of
 /// caches stayed wide with a twentieth and the former.
 const MORE_PAIRS_BUDGET: u64 = 10_000_000;
+/// Smallest budget for passes over lines in memory, accesses: a fifth of the default one. With an eighth of it nothing was left for the second TLB of
+/// am5728-l2-off, nor for the order of addresses on s1-8way.
+const PASSES_BUDGET: u64 = 30_000_000;
 
 struct Planner<'a> {
     record: &'a Record,

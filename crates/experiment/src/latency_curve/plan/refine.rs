@@ -5,7 +5,7 @@ use fathom_probe::machine::Pages;
 use fathom_probe::pattern::{Memory, OrderKind, Pattern, PatternKind, Trial};
 
 use super::scan::MIN_BYTES;
-use super::{BEYOND_CLAIM, COARSE_TOP, MORE_PAIRS_BUDGET, Planner, unexceeded_claim};
+use super::{BEYOND_CLAIM, COARSE_TOP, MORE_PAIRS_BUDGET, PASSES_BUDGET, Planner, unexceeded_claim};
 use crate::latency_curve::curves::Curves;
 use crate::latency_curve::descriptors::{self, Cause, Steps};
 use crate::latency_curve::passes::{self, Ends};
@@ -115,13 +115,13 @@ impl Planner<'_> {
 
     /// Returns whether pairs of the same lines are measured too: on exact machines whose frames are known to follow one another.
     fn has_two_lines(&self) -> bool {
-        self.has_lines_in_memory() && self.scale.are_in_order()
+        let is_affordable = self.scale.huge.is_some() || self.budget.total >= MORE_PAIRS_BUDGET;
+        self.scale.is_survey && self.exact() && is_affordable && self.scale.are_in_order()
     }
 
     /// Returns whether lines that come from memory are measured too: on exact machines, whatever their frames.
     fn has_lines_in_memory(&self) -> bool {
-        let is_affordable = self.scale.huge.is_some() || self.budget.total >= MORE_PAIRS_BUDGET;
-        self.scale.is_survey && self.exact() && is_affordable
+        self.scale.is_survey && self.exact() && self.budget.total >= PASSES_BUDGET
     }
 
     /// Schedules the pairs of the same lines that were not measured; those in memory were, but do not count.
