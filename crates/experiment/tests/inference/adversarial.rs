@@ -373,8 +373,10 @@ fn page_tables_that_leave_a_cache_are_no_tlb() {
         d.walk.as_mut().unwrap().from = WalkFrom::Level(level.name.clone());
         let report = report_of(&d, 1);
         holds(&report, "tlb.1.entries", 48.0);
-        // Where lines of one rise are in memory, it is as fast as that of a TLB.
-        let second = number(&report, "tlb.2.entries").filter(|(row, _)| !row.detail.flag(MAYBE_TABLES));
+        // By passes over memory whose times vary by 15 ns the last rise is as fast as that of a TLB: it has the note.
+        let may_be_noted = kib == 144;
+        let second = number(&report, "tlb.2.entries");
+        let second = second.filter(|(row, _)| !(may_be_noted && row.detail.flag(MAYBE_TABLES)));
         assert!(second.is_none(), "{kib} KiB, lines of {line} B: {second:?}");
         let (walk, _) = number(&report, "walk.latency").expect("walks cost");
         assert!(walk.detail.number(GROWS_BEYOND).is_some(), "{walk:?}");
