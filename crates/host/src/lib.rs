@@ -6,6 +6,8 @@
 
 mod arch;
 mod arena;
+#[cfg(test)]
+mod cases;
 mod clock;
 mod clock_trust;
 mod command_memory;

@@ -44,9 +44,10 @@ fn entries(all: &Curves, scale: &Scale, (steps, i): (&[(Capacity, Tier)], usize)
     Interval { value: value.floor(), low, high: most_entries(high, scale) }
 }
 
-/// Ratio of the reaches of two steps within which the first one may still rise where the second begins: misses appear within an octave. On
-/// described machines whose lines conflict in a cache beside a TLB's end, the plateau began at 1.6 and 2.4 times its reach.
-const SAME_RISE: f64 = 2.5;
+/// Ratio of the reaches of two steps within which the first one may still rise where the second begins: with random replacement, m of the loads on x
+/// times as many pages as a TLB has entries miss, where m = 1 - exp(-x m): 80 % at 2, 94 % at 3. On described machines whose lines conflict in a
+/// cache beside a TLB's end, the plateau began at 1.6 and 2.4 times its reach.
+const SAME_RISE: f64 = 3.0;
 
 /// Extends the penalty of a TLB to that of the next step, if that may be none of a TLB: it is then a part of this one's.
 fn extend_penalties(steps: &[(Capacity, Tier)], report: &mut Report) {

@@ -1,5 +1,3 @@
-use proptest::test_runner::{Config as ProptestConfig, RngSeed};
-
 use super::*;
 
 const MIB: u64 = 1 << 20;
@@ -40,16 +38,6 @@ fn widening_stays_within_its_limit() {
     assert_eq!(widen(&(5000..u64::MAX), 4096, u64::MAX), 4096..u64::MAX);
 }
 
-/// Fixed cases, so that each run has the same.
-fn fixed() -> ProptestConfig {
-    ProptestConfig {
-        cases: 2000,
-        rng_seed: RngSeed::Fixed(0x5eed),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
-
 #[test]
 fn removing_an_empty_range_changes_nothing() {
     let mut ranges = Ranges::default();
@@ -59,7 +47,7 @@ fn removing_an_empty_range_changes_nothing() {
 }
 
 proptest::proptest! {
-    #![proptest_config(fixed())]
+    #![proptest_config(crate::cases::fixed())]
 
     /// Compares the ranges with a set of bits.
     #[test]

@@ -1,4 +1,3 @@
-use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 use rustix::thread::ClockId;
 use rustix::time::Timespec;
 
@@ -8,16 +7,6 @@ use super::join::tests::gaps;
 use super::*;
 use crate::process::{allowed_cpus, choose_cpu, pin};
 use crate::rt_priority::RtPriority;
-
-/// Fixed cases, so that each run has the same.
-pub(crate) fn fixed() -> ProptestConfig {
-    ProptestConfig {
-        cases: 2000,
-        rng_seed: RngSeed::Fixed(0x5eed),
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    }
-}
 
 /// Returns the time of `CLOCK_MONOTONIC` in ns.
 fn now() -> u64 {

@@ -82,7 +82,7 @@ fn events_have_readable_text() {
 }
 
 proptest::proptest! {
-    #![proptest_config(crate::trace::tests::fixed())]
+    #![proptest_config(crate::cases::fixed())]
 
     #[test]
     fn random_records_do_not_panic(

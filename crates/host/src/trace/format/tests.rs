@@ -68,7 +68,7 @@ fn fields_are_limited_to_the_record() {
 }
 
 proptest::proptest! {
-    #![proptest_config(crate::trace::tests::fixed())]
+    #![proptest_config(crate::cases::fixed())]
 
     #[test]
     fn random_text_does_not_panic(text in "(\tfield:[a-z_ *\\[\\]0-9]{0,20};\toffset:[0-9]{1,22};\tsize:[0-9]{1,22};|ID: [0-9]{0,22}|.{0,30}\n){0,20}") {

@@ -174,7 +174,7 @@ fn a_sleep_of_a_real_kernel_is_joined() {
 }
 
 proptest::proptest! {
-    #![proptest_config(crate::trace::tests::fixed())]
+    #![proptest_config(crate::cases::fixed())]
 
     #[test]
     fn random_events_give_ordered_stages(kinds in proptest::collection::vec((0u8..6, 0u64..4, 0u64..40), 0..200)) {

@@ -106,7 +106,7 @@ fn steps(mut records: Records) -> usize {
 }
 
 proptest::proptest! {
-    #![proptest_config(crate::trace::tests::fixed())]
+    #![proptest_config(crate::cases::fixed())]
 
     #[test]
     fn random_pages_are_read_in_bounds(
