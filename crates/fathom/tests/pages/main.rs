@@ -123,21 +123,16 @@ fn every_kind_of_page_is_drawn_and_interactive() {
     let dir = tempfile::tempdir().expect("a directory");
     let screenshots = std::env::var_os("FATHOM_SHOTS").map(PathBuf::from);
     let pages = pages(dir.path());
+    let look = &|part: &[(&str, Vec<&str>)]| {
+        let mut browser = Browser::start(&program);
+        for (name, figures) in part {
+            assert_page(&mut browser, dir.path(), (name, figures), screenshots.as_deref());
+        }
+    };
     // Each waits for frames and timeouts.
     std::thread::scope(|all| {
         for part in pages.chunks(pages.len().div_ceil(BROWSERS)) {
-            all.spawn(|| {
-                let mut browser = Browser::start(&program);
-                for (name, figures) in part {
-                    assert_page(
-                        &mut browser,
-                        &dir.path().join(format!("{name}.html")),
-                        name,
-                        figures,
-                        screenshots.as_deref(),
-                    );
-                }
-            });
+            all.spawn(move || look(part));
         }
     });
 }
@@ -146,7 +141,13 @@ fn every_kind_of_page_is_drawn_and_interactive() {
 const BROWSERS: usize = 3;
 
 /// Asserts that a page is drawn at every width, reacts to mouse and keys, and can be printed.
-fn assert_page(browser: &mut Browser, page: &Path, name: &str, figures: &[&str], screenshots: Option<&Path>) {
+fn assert_page(
+    browser: &mut Browser,
+    dir: &Path,
+    (name, figures): (&str, &[&str]),
+    screenshots: Option<&Path>,
+) {
+    let page = &dir.join(format!("{name}.html"));
     for (kind, width, dark) in
         [("desk", DESKTOP_WIDTH, false), ("phone", PHONE_WIDTH, false), ("dark", DESKTOP_WIDTH, true)]
     {
