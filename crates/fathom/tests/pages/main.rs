@@ -123,54 +123,33 @@ fn every_kind_of_page_is_drawn_and_interactive() {
     let dir = tempfile::tempdir().expect("a directory");
     let screenshots = std::env::var_os("FATHOM_SHOTS").map(PathBuf::from);
     let pages = pages(dir.path());
-    let look = &|part: &[(&str, Vec<&str>)]| {
-        let mut browser = Browser::start(&program);
-        for (name, figures) in part {
-            assert_page(&mut browser, dir.path(), (name, figures), screenshots.as_deref());
+    let mut browser = Browser::start(&program);
+    for (name, figures) in pages {
+        let page = dir.path().join(format!("{name}.html"));
+        for (kind, width, dark) in
+            [("desk", DESKTOP_WIDTH, false), ("phone", PHONE_WIDTH, false), ("dark", DESKTOP_WIDTH, true)]
+        {
+            let about = format!("{name}, {kind}");
+            browser.open(&page, width, 900, dark);
+            assert_eq!(browser.complaints, Vec::<String>::new(), "{about}");
+            assert_drawn(&mut browser, &figures, width, &about);
+            if let Some(dir) = &screenshots {
+                browser.screenshot(&dir.join(format!("{name}-{kind}.png")));
+            }
         }
-    };
-    // Each waits for frames and timeouts.
-    std::thread::scope(|all| {
-        for part in pages.chunks(pages.len().div_ceil(BROWSERS)) {
-            all.spawn(move || look(part));
+        browser.open(&page, DESKTOP_WIDTH, 900, false);
+        assert_interactive(&mut browser, name);
+        match name {
+            "stride" => heat(&mut browser),
+            "conflict" => policies(&mut browser),
+            "machines" => together(&mut browser),
+            "wakeup" => wakeups(&mut browser),
+            "wakeup-sweep" => sweep(&mut browser),
+            _ => {}
         }
-    });
-}
-
-/// Browsers at a time.
-const BROWSERS: usize = 3;
-
-/// Asserts that a page is drawn at every width, reacts to mouse and keys, and can be printed.
-fn assert_page(
-    browser: &mut Browser,
-    dir: &Path,
-    (name, figures): (&str, &[&str]),
-    screenshots: Option<&Path>,
-) {
-    let page = &dir.join(format!("{name}.html"));
-    for (kind, width, dark) in
-        [("desk", DESKTOP_WIDTH, false), ("phone", PHONE_WIDTH, false), ("dark", DESKTOP_WIDTH, true)]
-    {
-        let about = format!("{name}, {kind}");
-        browser.open(page, width, 900, dark);
-        assert_eq!(browser.complaints, Vec::<String>::new(), "{about}");
-        assert_drawn(browser, figures, width, &about);
-        if let Some(dir) = screenshots {
-            browser.screenshot(&dir.join(format!("{name}-{kind}.png")));
-        }
+        assert!(browser.printed() > 10_000, "{name}: nothing is printed");
+        assert_eq!(browser.complaints, Vec::<String>::new(), "{name}, after use");
     }
-    browser.open(page, DESKTOP_WIDTH, 900, false);
-    assert_interactive(browser, name);
-    match name {
-        "stride" => heat(browser),
-        "conflict" => policies(browser),
-        "machines" => together(browser),
-        "wakeup" => wakeups(browser),
-        "wakeup-sweep" => sweep(browser),
-        _ => {}
-    }
-    assert!(browser.printed() > 10_000, "{name}: nothing is printed");
-    assert_eq!(browser.complaints, Vec::<String>::new(), "{name}, after use");
 }
 
 /// Asserts that every figure is drawn with marks, and that nothing is wider than the window.
