@@ -18,7 +18,7 @@ mod singles;
 
 pub(crate) use curve_pages::SlowerHuge;
 pub(crate) use long_lines::MIN_SLOWER;
-pub(crate) use short_lines::{DENSE_SHARE, DENSE_TRIALS, MAX_DISTURBED_BYTES, MIN_DENSE_SHARE, Short};
+pub(crate) use short_lines::{DENSE_TRIALS, MAX_DISTURBED_BYTES, Short, dense_range};
 pub(crate) use singles::Single;
 
 /// Bytes between the cells of a chain whose experiment does not measure the line size. With smaller lines some sets

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use fathom_analysis::tiers::Reading;
 use fathom_probe::pattern::{PatternKind, Trial, Walk};
 
-use super::translation::{Translation, translation_at};
+use super::translation::{Translation, on_pages, translation_at};
 use crate::record::Record;
 use crate::scale::{At, Scale};
 
@@ -58,8 +58,8 @@ pub(super) fn missing(record: &Record, scale: &Scale, curve: &[At], reading: &Re
     chosen.filter(|bytes| had.iter().all(|at| at.bytes != *bytes)).collect()
 }
 
-/// Returns the translation of the curve's points: what was measured so instead of what the pairs tell, from the smallest of these working sets on, and
-/// twice as much in points with twice the spacing.
+/// Returns the translation of the curve's points, also between whole pages: what was measured so instead of what the pairs tell, from the smallest of
+/// these working sets on, and twice as much in points with twice the spacing.
 pub(super) fn with_measured(
     translation: Translation,
     record: &Record,
@@ -82,7 +82,9 @@ pub(super) fn with_measured(
         measured.push((at.bytes as f64, added));
     }
     let from = measured.first().map_or(f64::INFINITY, |at| at.0);
-    let of_pairs = translation.into_iter().filter(|at| at.0 < from).map(|at| (at.0, at.1.min(most)));
+    let of_pairs = translation.into_iter().filter(|at| at.0 < from);
+    let of_pairs =
+        of_pairs.flat_map(|(bytes, cost)| on_pages(bytes as u64 / scale.base, scale.base, cost.min(most)));
     let known: Translation = of_pairs.chain(measured).collect();
     let Some(from) = curve.iter().find(|at| spacing(at) > 1.0).map(|at| at.bytes as f64) else {
         return known;

@@ -104,6 +104,15 @@ impl Scale {
     }
 }
 
+/// Returns the translation of two working sets in so many pages, which takes `cost` ns in each load on whole ones: of the smallest, a byte larger than
+/// one page less, and of the largest. Both visit all of the pages, and so the loads of the smaller one have more of it. A TLB of 8 pages of 4 KiB
+/// ends at 32 KiB, and not on the way to 36 (described machine).
+pub(super) fn on_pages(pages: u64, page: u64, cost: f64) -> impl Iterator<Item = (f64, f64)> {
+    let least = (pages > 1).then(|| pages - 1);
+    let least = least.map(|less| ((less * page + 1) as f64, cost * pages as f64 / less as f64));
+    least.into_iter().chain([((pages * page) as f64, cost)])
+}
+
 /// Returns the translation in a point of `bytes`, ns: interpolated between the pairs on the next fewer and next more
 /// pages.
 pub(crate) fn translation_at(translation: &Translation, bytes: f64) -> f64 {
@@ -320,6 +329,23 @@ mod tests {
         let merged = of(1.0);
         let end = merged[1].capacity.map(|end| (end.onset.low, end.onset.value));
         assert_eq!((merged.len(), merged[1].latency.value, end), (3, 9.0, Some((64.0, 66.0))));
+    }
+
+    #[test]
+    fn part_of_a_page_has_the_translation_of_all_its_pages() {
+        let translation: Translation = [(1, 0.0), (8, 0.0), (9, 16.0)]
+            .iter()
+            .flat_map(|(pages, cost)| on_pages(*pages, 4096, *cost))
+            .collect();
+        let at = |bytes: u64| translation_at(&translation, bytes as f64);
+        assert_eq!((at(4096), at(30_000), at(32_768), at(36_864)), (0.0, 0.0, 0.0, 16.0));
+        // Nine pages in loads on 8 and an eighth, and on 8 and a half.
+        let of = |pages: f64| 16.0 * 9.0 / pages;
+        assert!(
+            (at(33_280) - of(8.125)).abs() < 0.02 && (at(34_816) - of(8.5)).abs() < 0.1,
+            "{translation:?}"
+        );
+        assert!(interpolation_error(&translation, 33_280.0) < 0.2);
     }
 
     #[test]

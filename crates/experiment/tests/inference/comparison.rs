@@ -5,7 +5,7 @@
 //! equal. Beside neighbours, penalties are in cycles of the clock that was found, and memory's latency is in ns. A latency or penalty
 //! that differs more, but whose interval holds the described one, is wide, as is a capacity with an interval of more than 6 %.
 
-use fathom_analysis::findings::{Finding, Report, Value, WarningKind};
+use fathom_analysis::findings::{Finding, Key, Report, Value, WarningKind};
 use fathom_analysis::metrics::survey as metrics;
 use fathom_model::description::{Description, Level, Tlb};
 use fathom_model::expected::{self, Expected, Range, expected};
@@ -159,11 +159,20 @@ fn entry_rows(truth: &Expected, report: &Report) -> Vec<Row> {
         Entry::Missing(tlb) => {
             let text = format!("no TLB of {} entries found", tlb.entries);
             let refused = report.refusals.iter().filter(|r| r.what.to_lowercase().starts_with("tlb"));
-            let notes = refused.map(|r| r.reason.clone()).collect();
+            let notes =
+                refused.map(|r| r.reason.clone()).chain(walks_that_grow(report, tlb.entries)).collect();
             Row { notes, ..Row::new(quantity, Verdict::Missing, text) }
         }
     };
     entries(truth, report).iter().map(row).collect()
+}
+
+/// Returns the notes of the page walk if it grows near so many pages: they say that another TLB may end there.
+fn walks_that_grow(report: &Report, entries: u32) -> Vec<String> {
+    let is_near = |pages: f64| (0.5..2.0).contains(&(pages / f64::from(entries)));
+    let walk = report.findings.iter().find(|row| row.key == Key::from(&metrics::WALK_LATENCY));
+    let grows = walk.filter(|walk| walk.detail.number(metrics::GROWS_BEYOND).is_some_and(is_near));
+    grows.map_or_else(Vec::new, |walk| walk.notes.clone())
 }
 
 fn tiers(d: &Description, truth: &Expected, report: &Report, rows: &mut Vec<Row>) {

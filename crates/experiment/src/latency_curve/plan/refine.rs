@@ -15,9 +15,7 @@ use crate::latency_curve::splinters;
 use crate::latency_curve::translation::{self, PLATEAU_SPAN, Pair};
 use crate::latency_curve::two_lines;
 use crate::record::TrialRun;
-use crate::scale::{
-    DENSE_SHARE, DENSE_TRIALS, MAX_DISTURBED_BYTES, MIN_DENSE_SHARE, MIN_SLOWER, STRIDE, Short,
-};
+use crate::scale::{DENSE_TRIALS, MAX_DISTURBED_BYTES, MIN_SLOWER, STRIDE, Short, dense_range};
 
 /// Relative width to which the brackets of a capacity are narrowed: a third of the intended precision.
 const RESOLUTION: f64 = 0.012;
@@ -101,7 +99,7 @@ impl Planner<'_> {
     fn missing_pairs(&self, tlbs: &Reading, curves: &Curves) -> Vec<u64> {
         let narrower = tlbs.refinement_points(RESOLUTION, POINTS_PER_BRACKET);
         let inside = translation::uncertain(&curves.latency_curve, &curves.translation);
-        let inside = inside.filter(|_| self.exact()).map(|bytes| bytes as f64 / self.scale.base as f64);
+        let inside = inside.filter(|_| self.exact()).map(|bytes| bytes.div_ceil(self.scale.base) as f64);
         let mut missing = Vec::new();
         for x in tlbs.plateau_points(PLATEAU_SPAN).into_iter().chain(narrower).chain(inside) {
             let n = x.round() as u64;
@@ -246,14 +244,17 @@ impl Planner<'_> {
             return;
         }
         let dense = self.scale.dense(self.record);
+        let mut nearer = 0.0;
         for capacity in curves.tiers.iter().filter_map(|tier| tier.capacity) {
             let end = capacity.onset.value;
+            let (least, most) = dense_range(nearer, end);
+            nearer = end;
             // The end may be known better since: what is too small for it says nothing.
-            let had = dense.iter().find(|had| (MIN_DENSE_SHARE * end..=end).contains(&(had.bytes as f64)));
-            let fits = || self.latency_curve.iter().rfind(|at| at.bytes as f64 <= DENSE_SHARE * end);
+            let had = dense.iter().find(|had| (least..=end).contains(&(had.bytes as f64)));
+            let fits = || self.latency_curve.iter().rfind(|at| at.bytes as f64 <= most);
             let bytes = match had.or_else(fits).map(|at| at.bytes) {
-                Some(bytes) if bytes as f64 >= MIN_DENSE_SHARE * end => bytes,
-                _ => ((DENSE_SHARE * end) as u64 / STRIDE * STRIDE).max(STRIDE),
+                Some(bytes) if bytes as f64 >= least => bytes,
+                _ => (most as u64 / STRIDE * STRIDE).max(STRIDE),
             };
             if !self.exact() && bytes > MAX_DISTURBED_BYTES {
                 break;
