@@ -120,3 +120,18 @@ impl Scale {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dense_chase_is_larger_than_a_level_of_short_lines() {
+        assert_eq!(dense_range(0.0, 1000.0), (600.0, 800.0), "half of what it seems to hold");
+        // The nearer level holds 500, so that one with short lines ends at 750.
+        assert_eq!(dense_range(500.0, 1000.0), (787.5, 875.0));
+        // A victim buffer: 910 of 1000.
+        let (least, most) = dense_range(820.0, 1000.0);
+        assert!(910.0 < least && least <= most && most < 1000.0, "{least} to {most}");
+    }
+}

@@ -33,6 +33,20 @@ pub fn report_of(d: &Description, seed: u64) -> Report {
     sessions::report_of(Experiment::Survey, d, seed)
 }
 
+/// Asserts that a numeric finding has an interval that holds the truth in two of three surveys of a machine: trials of other seeds move an end that is
+/// near another one.
+#[track_caller]
+pub fn mostly_holds(d: &Description, name: &str, truth: f64) {
+    let found: Vec<Option<(f64, f64)>> = (1..=3)
+        .map(|seed| {
+            let report = report_of(d, seed);
+            number(&report, name).map(|(f, v)| (f.low.unwrap_or(v), f.high.unwrap_or(v)))
+        })
+        .collect();
+    let held = found.iter().flatten().filter(|(low, high)| (*low..=*high).contains(&truth)).count();
+    assert!(held >= 2, "{name}: {found:?}, expected {truth}");
+}
+
 /// Returns all errors of a report; none if it is right.
 pub fn wrongs(d: &Description, report: &Report) -> Vec<String> {
     let mut wrong = latency_curve_wrongs(d, report);
