@@ -88,11 +88,19 @@ const IN_STEP_PART: f64 = 0.7;
 /// Smallest number of times.
 const IN_STEP_TIMES: usize = 4;
 
-/// Adds the error of loads in step with the refreshes of memory: a load that meets one waits for its end, so that a whole number of equal loads is
-/// between two of them, and their time is the same until one less is. Loads of 114.2 and 116.0 ns both took 118.2 (described machine).
+/// Adds the error of loads in step with the refreshes of memory.
 fn add_refresh_error(all: &mut BTreeMap<u64, TwoLines>) {
-    let times: Vec<f64> =
-        all.values().flat_map(|lines| [lines.apart.time(), lines.together.time()]).collect();
+    let Some(least) = in_step(all.values()) else { return };
+    for lines in all.values_mut() {
+        lines.method = refresh_error(lines, least);
+    }
+}
+
+/// Returns the shortest time of a load, ns, if these loads from memory are in step with its refreshes: a load that meets one waits for its end, so that a
+/// whole number of equal loads is between two of them, and their time is the same until one less is. Loads of 114.2 and 116.0 ns both took 118.2
+/// (described machine).
+pub(super) fn in_step<'a>(all: impl Iterator<Item = &'a TwoLines>) -> Option<f64> {
+    let times: Vec<f64> = all.flat_map(|lines| [lines.apart.time(), lines.together.time()]).collect();
     let least = times.iter().copied().fold(f64::INFINITY, f64::min);
     let is_in_step = |time: &&f64| {
         // A page walk reads memory, too.
@@ -100,14 +108,13 @@ fn add_refresh_error(all: &mut BTreeMap<u64, TwoLines>) {
         (reads - reads.round()).abs() < IN_STEP
     };
     let in_step = times.iter().filter(is_in_step).count();
-    if times.len() < IN_STEP_TIMES || (in_step as f64) < IN_STEP_PART * times.len() as f64 {
-        return;
-    }
-    for lines in all.values_mut() {
-        // Uniform over the step of one load.
-        let step = |at: &At| at.time() * least / REFRESH / 12f64.sqrt();
-        lines.method = LINES as f64 * step(&lines.apart).hypot(step(&lines.together));
-    }
+    (times.len() >= IN_STEP_TIMES && in_step as f64 >= IN_STEP_PART * times.len() as f64).then_some(least)
+}
+
+/// Returns the standard error of a translation by loads in step with refreshes, ns, `least` of which is the shortest one: uniform over the step of one load.
+pub(super) fn refresh_error(lines: &TwoLines, least: f64) -> f64 {
+    let step = |at: &At| at.time() * least / REFRESH / 12f64.sqrt();
+    LINES as f64 * step(&lines.apart).hypot(step(&lines.together))
 }
 
 /// Smallest step of the curve, in loads from memory, at whose end two lines of each page lose more precision than loads from memory.

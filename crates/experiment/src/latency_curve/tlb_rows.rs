@@ -1,6 +1,6 @@
 //! Findings of the TLB pairs: reach and penalty of each TLB, and the page walk.
 
-use fathom_analysis::findings::{Basis, Finding, Item, Key, Metric, Refused, Report};
+use fathom_analysis::findings::{Basis, Finding, Item, Key, Metric, Refused, Report, Value};
 use fathom_analysis::interval::{Interval, median};
 use fathom_analysis::metrics::survey;
 use fathom_analysis::tiers::{Capacity, MIN_PLATEAU_POINTS, Reading, Tier};
@@ -124,6 +124,7 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
             if let Some(most) = all.by_one_line(capacity).filter(|_| walks) {
                 row.high = row.high.map(|high| high.max(most));
             }
+            add_refresh_error(all, &mut row, (capacity, end));
             add_host_error(&mut row, beyond, scale);
             add_clock_error(&mut row, beyond.latency.value, scale);
             report.findings.push(row);
@@ -139,9 +140,20 @@ pub(crate) fn tlb_rows(all: &Curves, scale: &Scale, report: &mut Report) {
         let tables = all.walks_grow_from().is_some_and(|(_, shown)| shown || !scale.nested);
         match rest.filter(|_| !tables) {
             Some(refused) => report.refusals.push(refused),
-            None => walk_row(all, scale, (first, last), (count, &trials), report),
+            None => walk_row(all, scale, (first, capacity, last), (count, &trials), report),
         }
     }
+}
+
+/// Widens the interval of the penalty of a TLB by the error of loads in step with refreshes of memory; `end` is the number of pages at which the next
+/// one ends. It does not count in the steps of the pairs, where it hides TLBs: that of 2048 entries of s1-8way.
+fn add_refresh_error(all: &Curves, row: &mut Finding, (capacity, end): (&Capacity, f64)) {
+    let (Value::Number(value), Some(error)) = (&row.value, all.error_of_refreshes(capacity, end)) else {
+        return;
+    };
+    let (value, error) = (*value, 1.96 * error);
+    row.low = row.low.map(|low| value - (value - low).hypot(error));
+    row.high = row.high.map(|high| value + (high - value).hypot(error));
 }
 
 /// Smallest rise of the pairs that is not flat, as a share of a load that hits: smaller ones are no steps (`read_pairs`).
@@ -168,13 +180,14 @@ fn no_tlb(all: &Curves, pairs: &[Pair], hit: f64) -> Option<Refused> {
 fn walk_row(
     all: &Curves,
     scale: &Scale,
-    (first, last): (Interval, &Tier),
+    (first, capacity, last): (Interval, &Capacity, &Tier),
     (count, trials): (usize, &[u64]),
     report: &mut Report,
 ) {
     let key = (&survey::WALK_LATENCY).into();
     let Some(mut row) = penalty(key, (first, last), (count, trials), scale, report) else { return };
     row.notes.push("cost of a miss in the last TLB".into());
+    add_refresh_error(all, &mut row, (capacity, f64::INFINITY));
     add_host_error(&mut row, last, scale);
     add_clock_error(&mut row, last.latency.value, scale);
     if let Some((pages, shown)) = all.walks_grow_from() {

@@ -482,6 +482,12 @@ fn penalty_is_no_more_than_on_more_pages() {
     holds(&report_of(&wide::clean(570_856), 1), "tlb.1.penalty", 141.7);
 }
 
+/// Loads of pairs in memory are in step with its refreshes.
+#[test]
+fn penalty_by_loads_in_step_with_refreshes_has_their_error() {
+    holds(&report_of(&wide::clean(572_100), 1), "tlb.1.penalty", 35.43);
+}
+
 /// Two lines of each page just fill the last cache on the pages that the second TLB holds: without huge pages, and in scattered frames.
 #[test]
 fn tlbs_that_end_with_a_cache_are_found_in_memory() {

@@ -6,6 +6,7 @@ use fathom_analysis::tiers::{Capacity, Reading, Tier};
 use super::{Curves, Step};
 use crate::latency_curve::conflicts;
 use crate::latency_curve::descriptors::{Cause, Steps};
+use crate::latency_curve::passes;
 use crate::latency_curve::translation::{self, Pair};
 use crate::latency_curve::walks::growth;
 use crate::scale::Scale;
@@ -49,6 +50,17 @@ impl Curves {
         let inside = self.pairs.iter().filter(|pair| pair.pages as f64 >= from && self.exact);
         let in_memory = inside.filter(|pair| pair.is_in_memory(&self.latency_curve));
         median(&in_memory.map(|pair| pair.with_one_line().extra).collect::<Vec<_>>())
+    }
+
+    /// Returns the standard error of the translation beyond a TLB, up to `end` pages, if it was read from loads in step with the refreshes of memory, ns.
+    pub(crate) fn error_of_refreshes(&self, capacity: &Capacity, end: f64) -> Option<f64> {
+        let beyond = capacity.onset.high..end;
+        let in_memory = self.pairs.iter().filter(|pair| {
+            self.exact && beyond.contains(&(pair.pages as f64)) && pair.is_in_memory(&self.latency_curve)
+        });
+        let lines: Vec<_> = in_memory.filter_map(|pair| pair.two_lines.as_ref()).collect();
+        let least = passes::in_step(lines.iter().copied())?;
+        median(&lines.iter().map(|lines| passes::refresh_error(lines, least)).collect::<Vec<_>>())
     }
 
     /// Returns the least number of pages that a TLB of this reach may hold, which adds from `before` to `beyond` ns. If pairs just before
