@@ -19,8 +19,7 @@ use crate::record::Record;
 const DENSE_SHARE: f64 = 0.8;
 /// Smallest such share: a level of half the size misses in all loads with LRU, and in a third of them with random replacement.
 const MIN_DENSE_SHARE: f64 = 0.6;
-/// Smallest ratio of the dense chase to an exclusive level with short lines and the nearer ones together. With 28 lines of 27, loads took as long as those
-/// that fit (described machine).
+/// Smallest ratio of the dense chase to an exclusive level with short lines and the nearer ones together: one that is hardly larger misses in few loads.
 const MIN_BEYOND: f64 = 1.05;
 
 /// Returns the least and the most that the dense chase takes in a level that seems to end at `end` bytes, behind one that ends at `nearer`: if it is
