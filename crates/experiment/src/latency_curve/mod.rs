@@ -11,6 +11,7 @@ mod hashed;
 mod in_cycles;
 mod passes;
 mod plan;
+mod refreshes;
 mod rows;
 mod spacings;
 mod splinters;

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use fathom_analysis::tiers::Reading;
 use fathom_probe::pattern::{self, Memory, OrderKind, Pattern, PatternKind, Variant, Walk};
 
+use super::refreshes;
 use super::translation::{self, Pair};
 use super::two_lines::{self, LINES, OpenRows, TwoLines};
 use crate::record::Record;
@@ -79,42 +80,12 @@ pub(super) fn read(record: &Record, scale: &Scale) -> BTreeMap<u64, TwoLines> {
     all
 }
 
-/// Time from one refresh of memory to the next, ns: tREFI of DDR3 and DDR4 (JESD79-3, JESD79-4).
-const REFRESH: f64 = 7800.0;
-/// Largest distance of the reads between two refreshes from a whole number of which loads are in step with them.
-const IN_STEP: f64 = 0.1;
-/// Part of the times that shows it: chance takes a fifth of them.
-const IN_STEP_PART: f64 = 0.7;
-/// Smallest number of times.
-const IN_STEP_TIMES: usize = 4;
-
 /// Adds the error of loads in step with the refreshes of memory.
 fn add_refresh_error(all: &mut BTreeMap<u64, TwoLines>) {
-    let Some(least) = in_step(all.values()) else { return };
+    let Some(least) = refreshes::in_step(all.values()) else { return };
     for lines in all.values_mut() {
-        lines.method = refresh_error(lines, least);
+        lines.method = refreshes::error(lines, least);
     }
-}
-
-/// Returns the shortest time of a load, ns, if these loads from memory are in step with its refreshes: a load that meets one waits for its end, so that a
-/// whole number of equal loads is between two of them, and their time is the same until one less is. Loads of 114.2 and 116.0 ns both took 118.2
-/// (described machine).
-pub(super) fn in_step<'a>(all: impl Iterator<Item = &'a TwoLines>) -> Option<f64> {
-    let times: Vec<f64> = all.flat_map(|lines| [lines.apart.time(), lines.together.time()]).collect();
-    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-    let is_in_step = |time: &&f64| {
-        // A page walk reads memory, too.
-        let reads = (**time / least).round() * REFRESH / **time;
-        (reads - reads.round()).abs() < IN_STEP
-    };
-    let in_step = times.iter().filter(is_in_step).count();
-    (times.len() >= IN_STEP_TIMES && in_step as f64 >= IN_STEP_PART * times.len() as f64).then_some(least)
-}
-
-/// Returns the standard error of a translation by loads in step with refreshes, ns, `least` of which is the shortest one: uniform over the step of one load.
-pub(super) fn refresh_error(lines: &TwoLines, least: f64) -> f64 {
-    let step = |at: &At| at.time() * least / REFRESH / 12f64.sqrt();
-    LINES as f64 * step(&lines.apart).hypot(step(&lines.together))
 }
 
 /// Smallest step of the curve, in loads from memory, at whose end two lines of each page lose more precision than loads from memory.
@@ -287,6 +258,7 @@ pub(super) fn rows(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::latency_curve::refreshes::EVERY;
 
     fn at(bytes: u64, time: f64) -> At {
         let mut at = At::default();
@@ -316,7 +288,7 @@ mod tests {
             all.values().map(|lines| lines.method).collect()
         };
         // 67, 66 and 65 loads between two refreshes, and 32 loads of three reads.
-        let of = |loads: f64| REFRESH / loads;
+        let of = |loads: f64| EVERY / loads;
         let in_step = errors(&[
             (of(67.0), of(67.0)),
             (of(66.0), of(67.0)),

@@ -49,6 +49,11 @@ fn entries(all: &Curves, scale: &Scale, (steps, i): (&[(Capacity, Tier)], usize)
 /// cache beside a TLB's end, the plateau began at 1.6 and 2.4 times its reach.
 const SAME_RISE: f64 = 3.0;
 
+/// Returns whether the rise beyond the first of two ends may go on where the second one begins.
+fn may_still_rise(end: &Interval, next: &Interval) -> bool {
+    next.low < SAME_RISE * end.high
+}
+
 /// Extends the penalty of a TLB to that of the next step, if that may be none of a TLB: it is then a part of this one's.
 fn extend_penalties(steps: &[(Capacity, Tier)], report: &mut Report) {
     for (n, pair) in (1u64..).zip(steps.windows(2)) {
@@ -57,7 +62,7 @@ fn extend_penalties(steps: &[(Capacity, Tier)], report: &mut Report) {
             .findings
             .iter()
             .any(|row| row.key == of(&survey::TLB_ENTRIES, n + 1) && row.detail.flag(survey::MAYBE_TABLES));
-        let is_near = pair[1].0.onset.low < SAME_RISE * pair[0].0.onset.high;
+        let is_near = may_still_rise(&pair[0].0.onset, &pair[1].0.onset);
         let next = report.findings.iter().find(|row| row.key == of(&survey::TLB_PENALTY, n + 1));
         let Some(high) = next.and_then(|next| next.high).filter(|_| next_may_be_none && is_near) else {
             continue;
@@ -337,6 +342,14 @@ mod tests {
             packed: At::default(),
         };
         (1..=13).map(|power| pair(1 << power)).collect()
+    }
+
+    /// A TLB of 48 entries with random replacement, and a step within its rise (wide generator, seed 571759).
+    #[test]
+    fn rise_under_random_replacement_goes_on_at_three_times_the_entries() {
+        let of = |low: f64, high: f64| Interval { value: low, low, high };
+        assert!(may_still_rise(&of(47.0, 50.0), &of(130.0, 158.0)));
+        assert!(!may_still_rise(&of(47.0, 50.0), &of(151.0, 158.0)));
     }
 
     /// A TLB of 64 entries ends, and another rise that was not read as a step.

@@ -6,7 +6,7 @@ use fathom_analysis::tiers::{Capacity, Reading, Tier};
 use super::{Curves, Step};
 use crate::latency_curve::conflicts;
 use crate::latency_curve::descriptors::{Cause, Steps};
-use crate::latency_curve::passes;
+use crate::latency_curve::refreshes;
 use crate::latency_curve::translation::{self, Pair};
 use crate::latency_curve::walks::growth;
 use crate::scale::Scale;
@@ -59,8 +59,8 @@ impl Curves {
             self.exact && beyond.contains(&(pair.pages as f64)) && pair.is_in_memory(&self.latency_curve)
         });
         let lines: Vec<_> = in_memory.filter_map(|pair| pair.two_lines.as_ref()).collect();
-        let least = passes::in_step(lines.iter().copied())?;
-        median(&lines.iter().map(|lines| passes::refresh_error(lines, least)).collect::<Vec<_>>())
+        let least = refreshes::in_step(lines.iter().copied())?;
+        median(&lines.iter().map(|lines| refreshes::error(lines, least)).collect::<Vec<_>>())
     }
 
     /// Returns the least number of pages that a TLB of this reach may hold, which adds from `before` to `beyond` ns. If pairs just before
